@@ -1,0 +1,1 @@
+"""Ended span -> record -> canonical body, and back. One module for each step."""

@@ -1,0 +1,1 @@
+"""Where chains are kept. One module for each engine, one contract for all (``base``)."""

@@ -1,0 +1,1 @@
+"""The main job on a real pipeline, run by ``make demo``. Not part of the installed package."""
