@@ -10,17 +10,16 @@ Source: docs/spec (export).
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from io import BufferedIOBase, BufferedReader
-from typing import Final, NoReturn
+from io import BufferedReader
+from typing import NoReturn
 
 from bijotel.checkpoint import Checkpoint, verify_checkpoint
-from bijotel.entry_line import MAX_LINE_BYTES, parse_entry_line
+from bijotel.entry_line import parse_entry_line
 from bijotel.errors import ConfigurationError, VerificationError
 from bijotel.export_header import Header, read_header
+from bijotel.export_lines import ExportLines
 from bijotel.findings import ChainReport, Finding, Notice, Report, merge_runs
 from bijotel.keys import KeyRing
 from bijotel.merkle_proof import ProofError
@@ -31,8 +30,6 @@ from bijotel.seal import KNOWN_FORMATS, ZERO_TAG, entry_header, entry_leaf
 from bijotel.verifier_key import VerifierKey
 from bijotel.verify.diagnose import diagnose, holds
 from bijotel.verify.rows import MAX_INTEGER
-
-_GZIP_MAGIC: Final = b"\x1f\x8b"
 
 
 def verify_export(
@@ -57,6 +54,7 @@ def verify_export(
 
     Raises:
         ConfigurationError: there is no key.
+        UnavailableError: the file cannot be read.
 
     Source:
         docs/spec (export).
@@ -65,15 +63,26 @@ def verify_export(
     """
     if not keys:
         raise ConfigurationError("verifier key: at least one is required to check an export")
-    lines = _lines(source)
+    lines = ExportLines(source)
+    report = _verify(lines, keys, ring, partial=partial, checkpoint=checkpoint)
+    damage = lines.damage() if report.findings else None
+    return _refusal(damage) if damage else report
+
+
+def _verify(
+    lines: ExportLines,
+    keys: Sequence[VerifierKey],
+    ring: KeyRing | None,
+    *,
+    partial: bool,
+    checkpoint: bytes | None,
+) -> Report:
     try:
         header = read_header(next(lines, b""), keys)
         if checkpoint is not None:
             _compare(header.checkpoint, verify_checkpoint(checkpoint, keys))
     except VerificationError as error:
-        where = error.where if isinstance(error, EvidenceError) else "header"
-        seq = 0 if error.code == "truncated" else None
-        return Report((), (Finding(error.code, str(error), None, seq, where, seq),))
+        return _refusal(error)
     check = _Check(header, ring)
     check.run(lines)
     if not partial and not header.is_whole:
@@ -81,26 +90,11 @@ def verify_export(
     return check.report(keys)
 
 
-def _lines(source: BufferedReader) -> Iterator[bytes]:
-    """Give the lines of a plain or compressed file, without their newlines.
-
-    Raises:
-        EvidenceError: ``malformed-export``: damaged compression, or a line over the limit.
-    """
-    reader: BufferedIOBase = source
-    if source.peek(2)[:2] == _GZIP_MAGIC:
-        reader = gzip.GzipFile(fileobj=source)
-    while True:
-        try:
-            line = reader.readline(MAX_LINE_BYTES + 1)
-        except (OSError, EOFError, zlib.error) as error:
-            raise EvidenceError(f"export: {error}", "malformed-export", "file") from None
-        if not line:
-            return
-        if not line.endswith(b"\n"):
-            what = "over the limit" if len(line) > MAX_LINE_BYTES else "without a final newline"
-            raise EvidenceError(f"export: a line {what}", "malformed-export", "line")
-        yield line[:-1]
+def _refusal(error: VerificationError) -> Report:
+    """Say why nothing of a file could be checked."""
+    where = error.where if isinstance(error, EvidenceError) else "header"
+    seq = 0 if error.code == "truncated" else None
+    return Report((), (Finding(error.code, str(error), None, seq, where, seq),))
 
 
 def _compare(own: Checkpoint, readers: Checkpoint) -> None:

@@ -53,7 +53,7 @@ LAYERS = (
         "provenance",
         "search",
     },
-    {"dedup", "entries", "export_header", "outbox", "proof", "sealer", "verified"},
+    {"dedup", "entries", "export_header", "export_lines", "outbox", "proof", "sealer", "verified"},
     {"checkpoint_file", "consistency", "export", "export_check", "importing", "ledger", "report"},
     {"offline"},
     {"checkpointing", "forks", "propagation"},

@@ -55,8 +55,7 @@ def check_export(octets, keys, **options):
     if options.get("ring") is None:
         found = [[f.code, f.seq, f.column, f.last_seq] for f in report.findings]
         partial, own = options.get("partial", False), options.get("checkpoint")
-        packed = octets.startswith(b"\x1f\x8b")  # to be unpacked before the tool's functions
-        tool = "" if packed else _tool_verdict(octets, keys, partial=partial)[1]
+        tool = _tool_verdict(octets, keys, partial=partial)[1]
         _write("export", octets, keys, found, report.exit_code, partial=partial, own=own, tool=tool)
     return report
 

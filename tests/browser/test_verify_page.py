@@ -110,6 +110,15 @@ def test_a_compressed_export_holds(page, tmp_path, known):
     assert fill_in(page, path, known["vkey"]).text.startswith("HOLDS export: entries 0 to 8")
 
 
+def test_damaged_compression_is_the_whole_verdict(page, tmp_path, known):
+    """Neither a signature nor an entry that was read before the damage is shown as checked."""
+    packed = gzip.compress(known["export_all"].encode())
+    path = _write(tmp_path, "e.jsonl.gz", packed[:-8] + bytes(8))
+    assert fill_in(page, path, known["vkey"]).text == "FALSE The export does not hold."
+    assert [row[:3] for row in _table(page, "Findings")] == [["malformed-export", "", "file"]]
+    assert "Signatures" not in page.find_element("id", "verifier-result").text
+
+
 def test_a_changed_export_is_false_and_says_where(page, tmp_path, known):
     """Code, entry and column, as the command prints them."""
     changed = known["export_all"].replace('"prev_tag":"e5dc', '"prev_tag":"e5dd', 1)

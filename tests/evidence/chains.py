@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import zlib
 from typing import NamedTuple
 
 from bijotel.checkpoint import sign_checkpoint
@@ -105,7 +106,11 @@ def tool_verdict(octets, keys, *, partial=False):
         if octets.startswith(b"c2sp.org/"):
             status, _ = TOOL.verify_proof(octets, tool_keys)
         else:
-            status, _ = TOOL.verify_export(io.BytesIO(octets), tool_keys, partial)
+            file = io.BytesIO(octets)
+            lines = TOOL.unpacked(file) if octets.startswith(b"\x1f\x8b") else file
+            status, _ = TOOL.verify_export(lines, tool_keys, partial)
+    except zlib.error:
+        return 1, "malformed-export"
     except TOOL.EvidenceError as error:
         return 1, str(error).partition(":")[0]
     return status, "format-unknown" if status == 3 else ""

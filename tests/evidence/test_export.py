@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import gzip
 import io
 import json
@@ -17,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bijotel.checkpoint import sign_checkpoint, verify_checkpoint
-from bijotel.entry_line import parse_entry_line
+from bijotel.entry_line import MAX_LINE_BYTES, parse_entry_line
 from bijotel.errors import ConfigurationError, UnavailableError
 from bijotel.export import write_export
 from bijotel.export_check import verify_export
@@ -166,14 +167,66 @@ def test_compressed_exports_pass_and_damaged_ones_do_not(tmp_path, whole, note, 
     assert packed == (tmp_path / "b.jsonl.gz").read_bytes()
     assert gzip.decompress(packed) == whole
     assert check_export(packed, [vkey], ring=RING).ok
-    for damaged in (
-        packed[:-9],
-        packed[: len(packed) // 2],
-        packed[:40] + b"\xff" * 9 + packed[49:],
-    ):
+
+
+def _packed(whole):
+    """An export as gzip packs it, with nothing in the header that could be changed unnoticed."""
+    packed = gzip.compress(whole, mtime=0)
+    return packed, range(10, len(packed), 7)
+
+
+def _damages(whole):
+    """Cut, flipped, or with something behind it: each kind at many places."""
+    packed, places = _packed(whole)
+    for place in places:
+        yield packed[:place]
+        yield packed[:place] + bytes([packed[place] ^ 0x10]) + packed[place + 1 :]
+    yield packed[:-1]
+    for behind in (b"\0", b"\n", packed, gzip.compress(b"")):
+        yield packed + behind
+
+
+def test_damaged_compression_is_the_whole_verdict(whole, vkey):
+    """Wherever it is, and however much of the file could still be read before it."""
+    for damaged in _damages(whole):
         report = check_export(damaged, [vkey])
         assert report.exit_code == 1
-        assert report.findings[0].code == "malformed-export"
+        assert codes(report) == [("malformed-export", None, "file")]
+        assert report.findings[0].message.startswith("export: cannot be decompressed: ")
+        assert tool_verdict(damaged, [vkey]) == (1, "malformed-export")
+
+
+def test_a_false_export_is_told_from_a_damaged_file(whole, vkey):
+    """Sound compression of false entries: what is wrong with them is named, as in a plain file."""
+    lines = whole.splitlines(keepends=True)
+    for false in (b"".join(lines[:-1]), b"".join([*lines[:9], *lines[10:]]), lines[1], b"", b"\n"):
+        packed = gzip.compress(false)
+        assert codes(check_export(packed, [vkey])) == codes(check_export(false, [vkey])) != []
+        assert tool_verdict(packed, [vkey]) == tool_verdict(false, [vkey])
+
+
+def test_damage_behind_a_false_entry_is_found(whole, vkey):
+    """The file is read on to its end, past the fault and past a line over the limit."""
+    long_line = b"x" * (MAX_LINE_BYTES + 1)
+    for false in (b"no header\n" + bytes(10**6), long_line + b"\n" + whole):
+        packed = gzip.compress(false)
+        assert codes(check_export(packed, [vkey])) != [("malformed-export", None, "file")]
+        for damaged in (packed[:-8] + bytes(8), packed + b"\0"):
+            assert codes(check_export(damaged, [vkey])) == [("malformed-export", None, "file")]
+
+
+def test_a_file_that_cannot_be_read_is_not_called_false(vkey):
+    """Reading fails: nothing was checked, and the reason is given."""
+
+    class Failing(io.RawIOBase):
+        def readable(self):
+            return True
+
+        def readinto(self, _):
+            raise OSError(errno.EIO, "Input/output error")
+
+    with pytest.raises(UnavailableError, match=r"^export: cannot be read: Input/output error$"):
+        verify_export(io.BufferedReader(Failing()), [vkey])
 
 
 # --- files ---------------------------------------------------------------------------------------
@@ -628,8 +681,8 @@ def test_the_tool_runs_alone(tmp_path, known, vkey):
         (["x.tlog-proof"], 0, "HOLDS  entry 4 of"),
         (["bad.jsonl"], 1, "FALSE  checkpoint-mismatch"),
         (["signing.pub"], 1, "FALSE  malformed-export"),
-        (["cut.jsonl.gz"], 1, "FALSE  malformed-export: Compressed file ended before the end"),
-        (["damaged.jsonl.gz"], 1, "FALSE  malformed-export: CRC check failed"),
+        (["cut.jsonl.gz"], 1, "FALSE  malformed-export: not one whole gzip member"),
+        (["damaged.jsonl.gz"], 1, "FALSE  malformed-export: Error -3 while decompressing data"),
         (["nowhere"], 2, ""),
     ]
     for arguments, code, text in runs:

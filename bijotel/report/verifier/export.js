@@ -4,7 +4,32 @@ const BATCH = { entries: 256, octets: 1024 * 1024 };
 
 async function verifyExport(file, keys, options, result) {
   result.checked.kind = "export";
-  const lines = linesOf(file, options.progress);
+  const chunks = chunksOf(file, options.progress);
+  try {
+    await verifyLines(linesOf(chunks), keys, options, result);
+    if (result.findings.length) await readOn(file, chunks);
+  } catch (error) {
+    if (!(error instanceof DamageError)) throw error;
+    Object.assign(result, { findings: [], checked: { kind: "export" }, notChecked: [], signatures: [] });
+    throw malformedExport("file", error.message);
+  }
+}
+
+/** Read a compressed file to its end, whatever is in it. */
+async function readOn(file, chunks) {
+  while ((await isCompressed(file)) && !(await chunks.next()).done);
+}
+
+async function verifyLines(lines, keys, options, result) {
+  try {
+    await checkLines(lines, keys, options, result);
+  } catch (error) {
+    if (!(error instanceof EvidenceError)) throw error;
+    addFinding(result, error.code, error.message, error.where, error.seq);
+  }
+}
+
+async function checkLines(lines, keys, options, result) {
   const first = await lines.next();
   if (first.done || !first.value.length)
     throw Object.assign(new EvidenceError("truncated", "header", "export: the file is empty"), { seq: 0n });

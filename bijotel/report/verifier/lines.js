@@ -1,4 +1,7 @@
 // The lines of a file, plain or compressed, as a stream, so that its size does not matter.
+//
+// How much of a damaged gzip file still arrives hangs on the size of buffers. So whoever finds a
+// fault asks for the damage of the whole file, and what was read before it does not count.
 
 const MAX_LINE_BYTES = 64 * 1024 * 1024;
 
@@ -8,11 +11,16 @@ async function isCompressed(file) {
   return startsWith(new Uint8Array(await file.slice(0, 2).arrayBuffer()), Uint8Array.of(0x1f, 0x8b));
 }
 
-/** The lines of a plain or compressed file, without their newlines. */
-async function* linesOf(file, progress) {
+/** The compression of a file is damaged. */
+class DamageError extends Error {}
+
+/** The lines of a file that is given in chunks, without their newlines. */
+async function* linesOf(chunks) {
   let rest = [];
   let waiting = 0;
-  for await (const chunk of chunksOf(file, progress)) {
+  for (;;) {
+    const { value: chunk, done } = await chunks.next(); // not "for await": that would close them
+    if (done) break;
     let start = 0;
     for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, start)) {
       yield rest.length ? concat([...rest, chunk.subarray(start, end)]) : chunk.subarray(start, end);
@@ -44,7 +52,7 @@ async function* chunksOf(file, progress) {
   } catch (error) {
     if (error.name === "NotReadableError" || error.name === "NotFoundError")
       throw new UnavailableError(`The file cannot be read: ${error.message}`);
-    throw malformedExport("file", `cannot be decompressed: ${error.message}`);
+    throw new DamageError(`cannot be decompressed: ${error.message}`);
   }
 }
 
