@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import pytest
 
+from bijotel.dialects.places import Recent
 from bijotel.dimensions import DIMENSIONS, Collector, Selection, find_dimensions, measure
 from bijotel.errors import ConfigurationError
 from tests.ops.calls import SECOND, START, chat, span
@@ -378,14 +379,17 @@ def test_a_trace_without_a_model_call_has_its_spans():
 
 def test_the_order_of_long_chains_stays_and_the_memory_is_bounded():
     """More spans than wait; what came long ago is forgotten."""
-    records = [each for n in range(9000) for each in decision(n, n % 7)]
+    records = [each for n in range(17000) for each in decision(n, n % 7)]
     collector = collect(records, "rag_source_count", "duration", window="all")
     sources, duration = collector.finish()
-    assert [kept.point.seq for kept in sources.kept] == list(range(0, 27000, 3))
-    assert [kept.point.seq for kept in duration.kept] == list(range(0, 27000, 3))
-    assert sources.values == [n % 7 for n in range(9000)]
+    assert [kept.point.seq for kept in sources.kept] == list(range(0, 51000, 3))
+    assert [kept.point.seq for kept in duration.kept] == list(range(0, 51000, 3))
+    assert sources.values == [n % 7 for n in range(17000)]
     known = vars(collector._calls) | vars(collector._provenances)
-    assert {len(each) for each in known.values()} <= {0, 8192}
+    memories = [each for each in known.values() if isinstance(each, Recent)]
+    assert len(memories) == len(known) - 1
+    assert {len(each._old) for each in memories} == {8192}
+    assert all(len(each._new) <= 8192 for each in memories)
 
 
 def test_only_one_model():
