@@ -15,7 +15,7 @@ from bijotel.model import Dropped, Event, Link, Resource, Scope, SpanRecord, Sta
 from bijotel.traces import ids
 from bijotel.traces.model import LogRecord
 from bijotel.traces.otlp_values import any_value, attributes, dicts, integer, text
-from bijotel.traces.shapes import NUMBER, TEXT, a_list, an_object, first_fault
+from bijotel.traces.shapes import NUMBER, TEXT, a_list, an_object, camel, first_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -164,11 +164,7 @@ def _scope(raw: dict[str, Any]) -> Scope:
 
 def _camel(raw: dict[str, Any]) -> dict[str, Any]:
     """Rename the snake-case keys of one object."""
-    renamed = {}
-    for key, item in raw.items():
-        first, *rest = key.split("_")
-        renamed[first + "".join(map(str.capitalize, rest))] = item
-    return renamed
+    return {camel(key): item for key, item in raw.items()}
 
 
 def _span(raw: dict[str, Any], resource: Resource, scope: Scope) -> SpanRecord:

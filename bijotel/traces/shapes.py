@@ -33,7 +33,7 @@ def a_list(each: Shape) -> Shape:
 
 def an_object(**members: Shape) -> Shape:
     """Give the shape of an object; a member is known in camel and in snake case."""
-    spelled = {_camel(name): shape for name, shape in members.items()}
+    spelled = {camel(name): shape for name, shape in members.items()}
     return Shape("an object", frozenset({dict}), members={**members, **spelled})
 
 
@@ -74,7 +74,8 @@ def _fault_of_items(items: list[Any], each: Shape, name: str) -> str:
     return ""
 
 
-def _camel(name: str) -> str:
+def camel(name: str) -> str:
+    """Spell a name in snake case as protobuf's JSON does."""
     first, *rest = name.split("_")
     return first + "".join(map(str.capitalize, rest))
 
