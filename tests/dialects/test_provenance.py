@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from bijotel.dialects.provenance import passage_id
 from bijotel.rag.context import rag_context
 from bijotel.rag.source import RAGSource
 
@@ -78,3 +79,17 @@ def test_who_found_the_statuses_is_kept(reading):
     assert reading(sources, inherited=given).stamp.sealed
     assert not reading(sources | given, inherited=given).stamp.sealed
     assert not reading(sources).stamp.sealed
+
+
+@pytest.mark.parametrize(
+    ("document_id", "chunk_index", "expected"),
+    [
+        ("doc", 3, "doc#3"),
+        (None, 0, "#0"),
+        ("doc", None, "doc#"),
+        ({"$digest": {"hmac": "ab" * 32, "bytes": 7}}, 2, f"digest:{'ab' * 32} (7 bytes)#2"),
+    ],
+)
+def test_a_passage_is_named_the_same_everywhere(document_id, chunk_index, expected):
+    """One function names passages for audits, reports and commands; odd fields raise nothing."""
+    assert passage_id(document_id, chunk_index) == expected
