@@ -19,8 +19,8 @@ from bijotel.errors import UnavailableError
 PART_BYTES: Final = 16 * 1024 * 1024
 """About how much of a file is handed on at once; a longer line or message is handed on whole."""
 
-_KNOWN_BYTES: Final = 1024
 # Files of one service may all begin alike for longer than that; they do not end alike.
+_KNOWN_BYTES: Final = 1024
 _PACKED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 
 

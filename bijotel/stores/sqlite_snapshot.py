@@ -1,7 +1,8 @@
 """A SQLite store at one moment, for reading. Opening the file is ``sqlite_open``'s duty.
 
-Rows are read by rowid and never through an index that was not compared with them, because
-whoever can write the file can edit an index so that it hides a row. Values are handed on as
+What is verified is read by rowid and never through an index that was not compared with the rows,
+because whoever can write the file can edit an index so that it hides a row. A search goes through
+indexes: it is quick, and finds no more than they name. Values are handed on as
 SQLite has them, of any type; only a value over a limit is not read into memory.
 
 Source: https://sqlite.org/lang_indexedby.html, https://sqlite.org/limits.html.
@@ -63,7 +64,7 @@ _SEARCHED: Final = (
     ("start_to", "entries_by_start"),
 )
 
-# So many entries at the end of a chain are looked through before all that fit are sorted.
+# So many entries, from where a search for a time begins, are looked through before all are sorted.
 _STRETCH: Final = 4096
 
 
@@ -213,7 +214,7 @@ class SqliteSnapshot:
         if index:
             near: list[Any] = []
             if limit is not None and index == "entries_by_start" and has_seq:
-                near = self._near_the_end(chain_id, conditions, end, limit)
+                near = self._where_it_begins(chain_id, conditions, end, limit)
             found = f"SELECT rowid FROM entries INDEXED BY {index} WHERE kind = 'span' AND {where} {end}"  # noqa: E501, S608
             for (rowid,) in near if len(near) == limit else self._query(found, values):
                 yield RawRow(rowid, self._row("entries", rowid))
@@ -223,7 +224,7 @@ class SqliteSnapshot:
         for row in self._query(query, values):
             yield RawRow(row[0], row[1:])
 
-    def _near_the_end(
+    def _where_it_begins(
         self, chain_id: bytes, conditions: Sequence[tuple[str, Any]], end: str, limit: int
     ) -> list[Any]:
         """Look for spans of a time where the search begins: most of them stand together."""
