@@ -1,7 +1,8 @@
 """What waits on the disk for a store, counted from outside. The disk's edge.
 
-Spools are neither opened nor locked: those of living processes are in use, and the others are for
-the next start to adopt.
+Spools are only listed: those of living processes are in use, and the others are for the next start
+to adopt. The page of a process that has ended is locked for a moment, while it is read: a start
+passes it over then, and the next one adopts it.
 
 Source: docs/explanation/durability.
 """

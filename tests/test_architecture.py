@@ -16,7 +16,16 @@ PACKAGE = Path(bijotel.__file__).parent
 
 # From the bottom up. A module may import from layers below its own, and from its own room.
 LAYERS = (
-    {"_version", "environment_variables", "errors", "exits", "quoting", "semconv", "stats"},
+    {
+        "_version",
+        "environment_variables",
+        "errors",
+        "exits",
+        "quoting",
+        "semconv",
+        "stats",
+        "usable_cpus",
+    },
     {"key_files"},
     {"model", "canonical", "keys", "merkle", "verifier_key"},
     {
@@ -40,7 +49,7 @@ LAYERS = (
         "spans",
     },
     {"count_page", "growing", "privacy", "spool_format", "stores", "traces"},
-    {"dialects", "spool", "verify"},
+    {"dialects", "spool", "verify", "waiting"},
     {
         "audit",
         "cost",

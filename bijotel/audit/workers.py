@@ -7,7 +7,6 @@ parent may have threads, and its main module is not to be run again.
 
 from __future__ import annotations
 
-import os
 import pickle
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from bijotel.audit.result import TraceAudit, audit_trace
 from bijotel.errors import UnavailableError
 from bijotel.traces.grouping import Part
 from bijotel.traces.reader import assemble_trace
+from bijotel.usable_cpus import usable_cpus
 
 # Isolated, with the parent's own path: started plainly, Python would first look for modules in
 # the current folder.
@@ -37,7 +37,7 @@ Batch: TypeAlias = "list[list[Part]]"
 
 def usable_workers() -> int:
     """Say how many workers are worth starting: none where there is one processor."""
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    processors = usable_cpus()
     return min(processors, _MOST_WORKERS) if processors > 1 else 0
 
 

@@ -18,7 +18,6 @@ from bijotel.cli.output import Output
 from bijotel.cli.session import COULD_NOT_CHECK, Session
 from bijotel.cli.spending import print_spending
 from bijotel.cli.text import escape, shown, time_text
-from bijotel.cli.waiting import Waiting, read_waiting
 from bijotel.dialects.groups import GroupBy
 from bijotel.entries import Chain, chains
 from bijotel.errors import CanonicalizationError, UnavailableError
@@ -28,6 +27,7 @@ from bijotel.spans.decode import decode_record
 from bijotel.stores.base import Snapshot
 from bijotel.stores.open import open_store
 from bijotel.verify.rows import RowFault, check_columns
+from bijotel.waiting import Waiting, read_waiting
 
 _LONGEST_WORD: Final = 200
 """Of a model's name or a gap's reason, so that hostile ones cannot fill the memory."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
@@ -16,6 +15,7 @@ from bijotel.findings import Report
 from bijotel.keys import KeyRing
 from bijotel.legacy.check import verify_database
 from bijotel.legacy.rows import is_legacy_database
+from bijotel.usable_cpus import usable_cpus
 from bijotel.verify.chain import verify_chain
 
 
@@ -85,7 +85,7 @@ def verify(
             ring,
             chain=chain,
             deep=deep,
-            workers=workers or ((os.cpu_count() or 1) if every_chain else 1),
+            workers=workers or (usable_cpus() if every_chain else 1),
             checkpoints=checkpoints,
             pubkeys=pubkeys,
         )
