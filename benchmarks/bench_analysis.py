@@ -12,59 +12,28 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from decimal import Decimal
-from itertools import islice
 from pathlib import Path
 
 import orjson
 
-from benchmarks.spans import realistic_spans
+from benchmarks.chains import CHAIN_ID, build_chain
 from benchmarks.table import Row, print_rows
 from bijotel.cost import Prices, Rates
 from bijotel.dedup import Groups
 from bijotel.dimensions import DIMENSIONS, Collector, find_dimensions
-from bijotel.keys import HmacKey, KeyRing
-from bijotel.model import ChainHead, Draft, Dropped
-from bijotel.seal import Batch, open_chain, seal_entries
+from bijotel.keys import KeyRing
 from bijotel.search import Search
-from bijotel.spans.encode import encode_record
-from bijotel.spans.read import read_span
 from bijotel.stores.open import open_store
-from bijotel.stores.sqlite import SqliteStore
 from bijotel.verified import VerifiedChain, skim, verify_to_read
 
 ENTRIES = 50_000
 FEWER = 10_000
 MANY = 1_000_000
 PAGE = 20
-KEY = HmacKey(bytes(range(32)))
-CHAIN_ID = bytes(range(16))
 PRICES = Prices({"gpt-test-2026": Rates(Decimal(3), Decimal(15))})
-
-
-def _drafts(count: int) -> Iterator[Draft]:
-    (span,) = realistic_spans(1)
-    record = read_span(span, span.attributes, Dropped())
-    for number in range(1, count + 1):
-        yield encode_record(replace(record, trace_id=f"{number:032x}", span_id=f"{number:016x}"))
-
-
-def _make_chain(path: Path, count: int) -> Path:
-    store = SqliteStore(path)
-    drafts = _drafts(count)
-    while batch := list(islice(drafts, 500)):
-
-        def make(head: ChainHead | None, batch: list[Draft] = batch) -> Batch:
-            if head is None:
-                return open_chain("default", CHAIN_ID, KEY, batch, 1)
-            return seal_entries(head, batch, KEY, 1)
-
-        store.append("default", make)
-    store.release()
-    return path
 
 
 def _seconds(path: Path, work: Callable[[VerifiedChain], object]) -> float:
@@ -205,8 +174,8 @@ def _row(name: str, seconds: float, floor: float, most: float | None) -> Row:
 def rows() -> list[Row]:
     """Measure."""
     with tempfile.TemporaryDirectory(prefix="bijotel-bench-") as name:
-        few = _make_chain(Path(name, "few.db"), FEWER)
-        path = _make_chain(Path(name, "chain.db"), ENTRIES)
+        few = build_chain(Path(name, "few.db"), FEWER + 1)
+        path = build_chain(Path(name, "chain.db"), ENTRIES + 1)
         floor = _seconds(path, _floor)
         found = [
             _row(

@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count, islice
 from pathlib import Path
@@ -29,15 +29,14 @@ from unittest import mock
 
 import orjson
 
-from benchmarks.bench_verify import KEY, SEALED_AT, _build, _drafts
+from benchmarks.chains import KEY, SEALED_AT, build_chain, endless_drafts, sealing
 from benchmarks.table import Row, median_seconds, print_rows
 from bijotel import seal
 from bijotel.checkpoint import parse_checkpoint
 from bijotel.checkpointing import Notary
 from bijotel.keys import KeyRing
-from bijotel.model import ChainHead, Draft, Entry
+from bijotel.model import Draft, Entry
 from bijotel.proof import make_proof, parse_proof
-from bijotel.seal import Batch
 from bijotel.sealer import Sealer
 from bijotel.signing import SigningKey, generate_signing_key
 from bijotel.stores.base import ENTRY_COLUMNS, HEAD_COLUMNS
@@ -86,17 +85,17 @@ def _append_rows(folder: Path) -> list[Row]:
 def _append_row(folder: Path, name: str, batch: int, rounds: int) -> Row:
     """Append turn by turn with the tree and without, to two chains that grow alike."""
     stores = [SqliteStore(folder / f"append-{batch}-{kind}.db") for kind in ("with", "without")]
-    drafts = _drafts()
+    drafts = endless_drafts()
     times: list[list[float]] = [[], []]
     for _ in range(rounds):
         for store, spent in zip(stores, times, strict=True):
             taken = list(islice(drafts, batch))
             started = time.perf_counter()
             if store is stores[0]:
-                store.append("default", _sealing(taken))
+                store.append("default", sealing(taken))
             else:
                 with _without_tree():
-                    store.append("default", _sealing(taken))
+                    store.append("default", sealing(taken))
             spent.append(time.perf_counter() - started)
     for store in stores:
         store.release()
@@ -111,22 +110,13 @@ def _append_row(folder: Path, name: str, batch: int, rounds: int) -> Row:
     )
 
 
-def _sealing(drafts: list[Draft]) -> Callable[[ChainHead | None], Batch]:
-    def make(head: ChainHead | None) -> Batch:
-        if head is None:
-            return seal.open_chain("default", bytes(range(16)), KEY, drafts, SEALED_AT)
-        return seal.seal_entries(head, drafts, KEY, SEALED_AT)
-
-    return make
-
-
 # --- a long chain ----------------------------------------------------------------------------
 
 
 def _build_long(path: Path, entries: int) -> SqliteStore:
     """Seal a chain of small bodies; the indexes are made at the end, which is much faster."""
     store = SqliteStore(path)
-    head = store.append("default", _sealing([]))
+    head = store.append("default", sealing([]))
     store.release()
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA synchronous = OFF")
@@ -248,7 +238,7 @@ def _exported(folder: Path, entries: int, signer: SigningKey) -> dict[str, float
     database, export = folder / f"{entries}.db", folder / f"{entries}.jsonl"
     note, public = folder / f"{entries}.note", folder / "signing.pub"
     public.write_text(f"{signer.verifier}\n")
-    store = SqliteStore(_build(database, entries))
+    store = SqliteStore(build_chain(database, entries))
     sealer = Sealer(store, "default", KeyRing(KEY))
     notary = Notary(KeyRing(KEY), [signer], note)
     notary.publish(store, "default", lambda draft: sealer.append([draft]))

@@ -13,61 +13,28 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.sealing import KEY, drafts, latency_row, on_end_times, sealing_seconds
 from benchmarks.spans import realistic_spans
 from benchmarks.table import Row, percentile, print_rows
 from bijotel import HmacChainSpanProcessor
-from bijotel.model import Dropped
-from bijotel.spans.encode import encode_record
-from bijotel.spans.read import read_span
 
-KEY = bytes(range(32))
 BURST = 4000
 STEADY = 1000
 SUSTAINED = 20_000
 COMMITS = 300
 
 
-def _on_end_times(processor: HmacChainSpanProcessor, spans: list, pause: float) -> list[float]:
-    times = []
-    for span in spans:
-        if pause:
-            time.sleep(pause)
-        started = time.perf_counter_ns()
-        processor.on_end(span)
-        times.append((time.perf_counter_ns() - started) / 1000)
-    return times
-
-
-def _latency_row(name: str, times: list[float], median_target: float, p99_target: float) -> Row:
-    median, p99 = statistics.median(times), percentile(times, 0.99)
-    return Row(
-        name,
-        f"{median:.1f} us, p99 {p99:.1f}",
-        "",
-        "",
-        f"<= {median_target:g} us, p99 <= {p99_target:g}",
-        median <= median_target and p99 <= p99_target,
-    )
-
-
 def _queued_latency(folder: Path) -> list[Row]:
     processor = HmacChainSpanProcessor(folder / "queued.db", key=KEY, max_queue_size=100_000)
-    _on_end_times(processor, realistic_spans(100), 0)
+    on_end_times(processor, realistic_spans(100))
     processor.force_flush()
-    burst = _on_end_times(processor, realistic_spans(BURST), 0)
+    burst = on_end_times(processor, realistic_spans(BURST))
     processor.force_flush()
-    steady = _on_end_times(processor, realistic_spans(STEADY), 0.001)
+    steady = on_end_times(processor, realistic_spans(STEADY), 0.001)
     processor.shutdown()
     return [
-        _latency_row("on_end, queued, in a burst", burst, 8, 80),
-        _latency_row("on_end, queued, one a millisecond", steady, 35, 80),
-    ]
-
-
-def _bodies(count: int) -> list[bytes]:
-    return [
-        encode_record(read_span(span, span.attributes, Dropped())).body
-        for span in realistic_spans(count)
+        latency_row("on_end, queued, in a burst", burst, 8, 80),
+        latency_row("on_end, queued, one a millisecond", steady, 35, 80),
     ]
 
 
@@ -95,10 +62,10 @@ def _commit_latency(folder: Path) -> Row:
     )
     connection = _floor_connection(folder / "commit-floor.db")
     ours, floor = [], []
-    for span, body in zip(realistic_spans(COMMITS), _bodies(COMMITS), strict=True):
-        ours += _on_end_times(processor, [span], 0)
+    for span, draft in zip(realistic_spans(COMMITS), drafts(COMMITS), strict=True):
+        ours += on_end_times(processor, [span])
         started = time.perf_counter_ns()
-        _floor_insert(connection, [body])
+        _floor_insert(connection, [draft.body])
         floor.append((time.perf_counter_ns() - started) / 1000)
     connection.close()
     processor.shutdown()
@@ -115,19 +82,10 @@ def _commit_latency(folder: Path) -> Row:
 
 
 def _sustained(folder: Path) -> Row:
-    spans, bodies = realistic_spans(SUSTAINED), _bodies(SUSTAINED)
+    spans, bodies = realistic_spans(SUSTAINED), [draft.body for draft in drafts(SUSTAINED)]
     ours, floor = [], []
     for attempt in range(3):
-        processor = HmacChainSpanProcessor(
-            folder / f"sustained{attempt}.db", key=KEY, max_queue_size=SUSTAINED
-        )
-        started = time.perf_counter()
-        for span in spans:
-            processor.on_end(span)
-        assert processor.force_flush(120_000)
-        ours.append(SUSTAINED / (time.perf_counter() - started))
-        assert processor.stats().sealed == SUSTAINED
-        processor.shutdown()
+        ours.append(SUSTAINED / sealing_seconds(folder / f"sustained{attempt}.db", spans))
         connection = _floor_connection(folder / f"floor{attempt}.db")
         started = time.perf_counter()
         for first in range(0, SUSTAINED, 100):

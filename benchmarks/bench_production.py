@@ -16,17 +16,15 @@ from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 
+from benchmarks.sealing import KEY, drafts, latency_row, on_end_times, sealing_seconds
 from benchmarks.spans import realistic_spans
-from benchmarks.table import Row, percentile, print_rows
+from benchmarks.table import Row, print_rows
 from bijotel import HmacChainSpanProcessor, seal
 from bijotel.keys import HmacKey, KeyRing
-from bijotel.model import Draft, Dropped, Entry
+from bijotel.model import Entry
 from bijotel.outbox import MAX_SPOOL_BYTES, Outbox
-from bijotel.spans.encode import encode_record
-from bijotel.spans.read import read_span
 from bijotel.stores.base import ENTRY_COLUMNS
 
-KEY = bytes(range(32))
 POSTGRES_SPANS = 4000
 POSTGRES_BATCH = 256
 ATTEMPTS = 3
@@ -34,25 +32,6 @@ WRITERS = 8
 WRITERS_SPANS = 8000
 SPOOLED = 100_000
 LOCKED_SPANS = 3000
-
-
-def _drafts(count: int) -> list[Draft]:
-    return [
-        encode_record(read_span(span, span.attributes, Dropped()))
-        for span in realistic_spans(count)
-    ]
-
-
-def _sealing_seconds(store: str, spans: list, **options: object) -> float:
-    processor = HmacChainSpanProcessor(store, key=KEY, max_queue_size=len(spans), **options)
-    started = time.perf_counter()
-    for span in spans:
-        processor.on_end(span)
-    assert processor.force_flush(300_000)
-    seconds = time.perf_counter() - started
-    assert processor.stats().sealed == len(spans)
-    processor.shutdown()
-    return seconds
 
 
 # --- PostgreSQL ------------------------------------------------------------------------------
@@ -100,12 +79,12 @@ def _type(value: object) -> str:
 
 def _postgres(folder: Path) -> Row:
     spans = realistic_spans(POSTGRES_SPANS)
-    entries = seal.open_chain("d", bytes(16), HmacKey(KEY), _drafts(POSTGRES_SPANS), 1).entries
+    entries = seal.open_chain("d", bytes(16), HmacKey(KEY), drafts(POSTGRES_SPANS), 1).entries
     ours, floor = [], []
     with _server() as url:
         for attempt in range(ATTEMPTS):
             options = {"chain": f"bench-{os.getpid()}-{attempt}", "spool": folder / "spool"}
-            ours.append(POSTGRES_SPANS / _sealing_seconds(url, spans, **options))
+            ours.append(POSTGRES_SPANS / sealing_seconds(url, spans, **options))
             floor.append(POSTGRES_SPANS / _bare_insert_seconds(url, entries))
     rate, floor_rate = statistics.median(ours), statistics.median(floor)
     ratio = rate / floor_rate
@@ -126,7 +105,7 @@ def _write(path: str, count: int, barrier: object, times: object) -> None:
     spans = realistic_spans(count)
     barrier.wait()
     started = time.time()
-    _sealing_seconds(path, spans)
+    sealing_seconds(path, spans)
     times.send_bytes(struct.pack("<dd", started, time.time()))
 
 
@@ -183,25 +162,14 @@ def _on_end_while_locked(folder: Path) -> Row:
     early, *late = realistic_spans(LOCKED_SPANS + 1)
     processor.on_end(early)
     assert processor.force_flush()
-    took = []
+    times = []
     with _locked(path):
-        for number, span in enumerate(late):
-            started = time.perf_counter_ns()
-            processor.on_end(span)
-            took.append((time.perf_counter_ns() - started) / 1000)
-            if number % 100 == 99:
-                time.sleep(0.05)
+        for first in range(0, LOCKED_SPANS, 100):
+            times += on_end_times(processor, late[first : first + 100])
+            time.sleep(0.05)
     assert processor.stats().spooled
     processor.shutdown()
-    median, p99 = statistics.median(took), percentile(took, 0.99)
-    return Row(
-        "on_end, the store locked",
-        f"{median:.1f} us, p99 {p99:.1f}",
-        "",
-        "",
-        "<= 10 us, p99 <= 1000",
-        median <= 10 and p99 <= 1000,
-    )
+    return latency_row("on_end, the store locked", times, 10, 1000)
 
 
 def _loop_lag_while_locked(folder: Path) -> Row:
@@ -245,7 +213,7 @@ def _loop_lag_while_locked(folder: Path) -> Row:
 def _fill_spool(folder: Path) -> int:
     """Leave what a process leaves that could not reach its store; bytes of the spool."""
     outbox = Outbox(folder, "default", KeyRing(KEY), MAX_SPOOL_BYTES)
-    (draft,) = _drafts(1)
+    (draft,) = drafts(1)
     for first in range(0, SPOOLED, 1000):
         numbers = range(first + 1, first + 1001)
         outbox.append([draft._replace(trace_id=number.to_bytes(16, "big")) for number in numbers])

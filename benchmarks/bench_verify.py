@@ -13,26 +13,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 
-from benchmarks.spans import realistic_spans
+from benchmarks.chains import KEY, build_chain
 from benchmarks.table import Row, print_rows
-from bijotel import seal
-from bijotel.keys import HmacKey
-from bijotel.model import ChainHead, Draft, Dropped
-from bijotel.seal import Batch
-from bijotel.spans.encode import encode_record
-from bijotel.spans.read import read_span
-from bijotel.stores.sqlite import SqliteStore
 from bijotel.verify import verify_chain
 
-KEY = HmacKey(bytes(range(32)))
 ENTRIES = 150_000
 SHORT = 15_000
 ATTEMPTS = 5
-SEALED_AT = 1_700_000_000_000_000_000
 
 # Not ru_maxrss, in which a child starts with the size of the parent that it was forked from.
 _PEAK = "import re; print(re.search(r'VmHWM:\\s*(\\d+)', open('/proc/self/status').read())[1])"
@@ -40,36 +29,6 @@ _VERIFY_AND_PEAK = (
     "import sys; from bijotel.verify import verify_chain; "
     f"assert verify_chain(sys.argv[1], bytes(range(32))).ok; {_PEAK}"
 )
-
-
-def _drafts() -> Iterator[Draft]:
-    """Realistic spans without end: one encoded body, again and again with other ids."""
-    (span,) = realistic_spans(1)
-    template = encode_record(read_span(span, dict(span.attributes or {}), Dropped()))
-    trace_id, span_id = template.trace_id.hex().encode(), template.span_id.hex().encode()
-    for number in range(1, 2**32):
-        new_trace_id, new_span_id = number.to_bytes(16, "big"), number.to_bytes(8, "big")
-        body = template.body.replace(trace_id, new_trace_id.hex().encode())
-        body = body.replace(span_id, new_span_id.hex().encode())
-        yield template._replace(
-            trace_id=new_trace_id, span_id=new_span_id, body=body, body_hash=seal.body_hash(body)
-        )
-
-
-def _build(path: Path, count: int) -> Path:
-    """Seal a chain of so many entries."""
-    store, drafts = SqliteStore(path), _drafts()
-    for first in range(0, count, 1000):
-        batch = list(islice(drafts, min(1000, count - first) - (first == 0)))
-
-        def make(head: ChainHead | None, batch: list[Draft] = batch) -> Batch:
-            if head is None:
-                return seal.open_chain("default", bytes(range(16)), KEY, batch, SEALED_AT)
-            return seal.seal_entries(head, batch, KEY, SEALED_AT)
-
-        store.append("default", make)
-    store.release()
-    return path
 
 
 def _floor(path: Path) -> float:
@@ -138,8 +97,8 @@ def _memory(short: Path, long: Path) -> Row:
 def rows() -> list[Row]:
     """Measure."""
     with tempfile.TemporaryDirectory(prefix="bijotel-bench-") as name:
-        long = _build(Path(name) / "long.db", ENTRIES)
-        short = _build(Path(name) / "short.db", SHORT)
+        long = build_chain(Path(name) / "long.db", ENTRIES)
+        short = build_chain(Path(name) / "short.db", SHORT)
         return [*_speed(long), _memory(short, long)]
 
 
