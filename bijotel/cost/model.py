@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from bijotel.dialects.model import Usage
 
@@ -43,8 +43,7 @@ class Rates:
         return EXACT.add(self.request, EXACT.divide(million_fold, MILLION))
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(NamedTuple):
     """What one call cost."""
 
     usd: Decimal | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from bijotel.model import SpanRecord
 from bijotel.traces.model import LogRecord
@@ -90,8 +90,7 @@ class Capture:
     """Why it is not whole."""
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(NamedTuple):
     """Tokens of one call; None where the span does not say.
 
     Cached tokens are part of the input, reasoning tokens part of the output.
@@ -102,6 +101,9 @@ class Usage:
     cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
+
+
+NO_TOKENS: Final = Usage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ class ModelCall:
     model: str = ""
     """The one that answered, else the one that was asked for."""
     provider: str = ""
-    usage: Usage = Usage()
+    usage: Usage = NO_TOKENS
     capture: Capture = Capture()
 
     @property

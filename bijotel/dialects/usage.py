@@ -12,10 +12,9 @@ Source: GenAI conventions 0.1.0 and up to 1.36, OpenInference, the usage objects
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from bijotel.dialects.model import Usage
+from bijotel.dialects.model import NO_TOKENS, Usage
 from bijotel.dialects.span import Span
 from bijotel.dialects.values import decoded, text
 from bijotel.semconv import (
@@ -37,7 +36,7 @@ class Counted(NamedTuple):
     """What stands where a count belongs, in words."""
 
 
-NOTHING: Final = Counted(Usage())
+NOTHING: Final = Counted(NO_TOKENS)
 
 LARGEST_COUNT: Final = 2**63 - 1
 """No attribute of a span holds a larger integer; as a float it counts nothing."""
@@ -109,8 +108,11 @@ def usage_of(span: Span) -> Counted:
 def models_of(span: Span) -> tuple[str, ...]:
     """Give the model that answered and the one that was asked for, as far as they are named."""
     attributes = span.attributes
-    found = (_first(attributes, _ANSWERED), _first(attributes, _ASKED))
-    return tuple(dict.fromkeys(filter(None, found)))
+    answered, asked = _first(attributes, _ANSWERED), _first(attributes, _ASKED)
+    if answered and asked and answered != asked:
+        return answered, asked
+    found = answered or asked
+    return (found,) if found else ()
 
 
 def provider_of(span: Span) -> str:
@@ -155,7 +157,10 @@ def _read(
             value = values.get(name)
             if value is None:
                 continue
-            if _is_count(value):
+            if type(value) is int and 0 <= value <= LARGEST_COUNT:
+                counts[field] = value
+                break
+            if isinstance(value, float) and value.is_integer() and 0 <= value <= LARGEST_COUNT:
                 counts[field] = int(value)
                 break
             refused = refused or f"{name} is {shown(value)}, expected a count"
@@ -168,17 +173,10 @@ def _read(
     return Counted(_joined(usage) if apart else usage, tuple(faults))
 
 
-def _is_count(value: Any) -> bool:
-    if type(value) is int or (isinstance(value, float) and value.is_integer()):
-        return 0 <= value <= LARGEST_COUNT
-    return False
-
-
 def _joined(usage: Usage) -> Usage:
     """Add to a count what its dialect counts apart from it."""
     cached = (usage.cache_read_tokens or 0) + (usage.cache_write_tokens or 0)
-    return replace(
-        usage,
+    return usage._replace(
         input_tokens=None if usage.input_tokens is None else usage.input_tokens + cached,
         output_tokens=None
         if usage.output_tokens is None

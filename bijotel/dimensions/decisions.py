@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final, Generic, TypeVar
 
-from bijotel.dialects.model import Usage
+from bijotel.dialects.model import NO_TOKENS
 from bijotel.dialects.places import HORIZON, MOST_LEVELS, Place, Recent, place_of
 from bijotel.dialects.span import Span
 from bijotel.dialects.usage import usage_of
@@ -28,7 +28,6 @@ Item = TypeVar("Item")
 
 _BESIDE: Final = 64
 """So many calls of one parent are held against each other."""
-_UNKNOWN: Final = Usage()
 
 
 class Provenances:
@@ -73,7 +72,7 @@ class Calls(Generic[Item]):
             An item that waited long enough, and whether it counts.
         """
         is_call = bool(span.parent_span_id) and is_model_call(span.attributes)
-        place = place_of(span, usage_of(span).usage if is_call else _UNKNOWN)
+        place = place_of(span, usage_of(span).usage if is_call else NO_TOKENS)
         self._parents.put(place.key, place.parent)
         if place.is_model:
             self._traces.put(place.trace, True)

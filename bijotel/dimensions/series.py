@@ -135,9 +135,11 @@ class Collector:
     _calls: Calls[_Measurement | None] = field(default_factory=Calls)
     _provenances: Provenances = field(default_factory=Provenances)
     _kinds: frozenset[Kind] = field(init=False)
+    _has_since: bool = field(init=False)
 
     def __post_init__(self) -> None:
         self._kinds = frozenset(dimension.kind for dimension in self.dimensions)
+        self._has_since = self.selection.has_since
         check_window(self.selection.window)
         if self.selection.group_by is None:
             self._series("")
@@ -194,8 +196,8 @@ class Collector:
         for name, value in values.items():
             series = all_series[name]
             if series.dimension.kind == kind and name not in but:
-                point = Point(seq, value, slot or None)
-                series.add(point, is_new=self.selection.is_new(seq, start))
+                is_new = self._has_since and self.selection.is_new(seq, start)
+                series.add(Point(seq, value, slot or None), is_new=is_new)
 
     def _series(self, group: str) -> dict[str, Series]:
         if group not in self._groups and len(self._groups) >= MOST_GROUPS:
