@@ -32,13 +32,14 @@ class Rates:
         """Price tokens, of which input and output are known and the cached are part of input."""
         million_fold = EXACT.multiply(usage.output_tokens or 0, self.output)
         uncached = usage.input_tokens or 0
-        for count, rate in (
-            (usage.cache_read_tokens, self.cache_read),
-            (usage.cache_write_tokens, self.cache_write),
-        ):
-            if count and rate is not None:
-                uncached -= count
-                million_fold = EXACT.fma(count, rate, million_fold)
+        if usage.cache_read_tokens or usage.cache_write_tokens:
+            for count, rate in (
+                (usage.cache_read_tokens, self.cache_read),
+                (usage.cache_write_tokens, self.cache_write),
+            ):
+                if count and rate is not None:
+                    uncached -= count
+                    million_fold = EXACT.fma(count, rate, million_fold)
         million_fold = EXACT.fma(uncached, self.input, million_fold)
         return EXACT.add(self.request, EXACT.divide(million_fold, MILLION))
 

@@ -51,7 +51,8 @@ class Leafmost(Generic[Item]):
         """
         place = place_of(span, usage)
         self._places.put(place.key, place)
-        self._pass_on(place, self._within.get(place.key) or _NOTHING)
+        if place.parent:
+            self._pass_on(place, self._within.get(place.key) or _NOTHING)
         if not place.reports and not place.is_model:
             return None
         if place.reports and place.is_model and place.parent:
@@ -73,10 +74,11 @@ class Leafmost(Generic[Item]):
         within = self._within.get(place.key) or _NOTHING
         if not place.reports:
             return item, within == _NOTHING and not self._is_reported_around(place)
-        calls = self._calls.get(place.trace) or ()
+        calls = self._calls.get(place.trace)
         if place.is_model:
-            return item, within != _SAME and not any(map(place.repeats, calls))
-        return item, within <= _SILENT and not any(call.lies_within(place) for call in calls)
+            return item, within != _SAME and not (calls and any(map(place.repeats, calls)))
+        around = calls and any(call.lies_within(place) for call in calls)
+        return item, within <= _SILENT and not around
 
     def _is_reported_around(self, place: Place) -> bool:
         for _ in range(MOST_LEVELS):

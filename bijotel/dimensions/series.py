@@ -80,9 +80,10 @@ class Series:
 
     def add(self, point: Point, *, is_new: bool) -> None:
         """Take the next data point."""
-        if len(self.kept) == self.kept.maxlen and self.kept[0].is_new:
+        kept = self.kept
+        if len(kept) == kept.maxlen and kept[0].is_new:
             self.passed += 1
-        self.kept.append(_Kept(point, is_new))
+        kept.append(_Kept(point, is_new))
         self.count += 1
 
     @property
@@ -169,14 +170,18 @@ class Collector:
 
     def _measure(self, seq: int, record: Span, counted: Counted) -> _Measurement:
         values, faults = measure(record, self.dimensions, counted=counted, price=self.price)
-        self.faulty += bool(faults)
-        for fault in faults:
-            if fault in self.faults or len(self.faults) < MOST_FAULTS:
-                self.faults[fault] += 1
+        if faults:
+            self._count_faults(faults)
         series = self._series(self._group(record))
         for each in series.values():
             each.entries += 1
         return _Measurement(seq, record.start_time_unix_nano, values, series)
+
+    def _count_faults(self, faults: tuple[str, ...]) -> None:
+        self.faulty += 1
+        for fault in faults:
+            if fault in self.faults or len(self.faults) < MOST_FAULTS:
+                self.faults[fault] += 1
 
     def _store_retrieval(self, record: Span, measurement: _Measurement) -> None:
         counted = self._provenances.counted(record)
@@ -190,14 +195,16 @@ class Collector:
 
     def _store(self, kind: Kind, measurement: _Measurement, but: Container[str] = ()) -> None:
         seq, start, values, all_series = measurement
-        slot = self._slot(start)
-        if slot is None:
-            return
+        slot = None
+        if self.selection.season is not None:
+            if start is None:
+                return
+            slot = _slot(self.selection.season, start)
+        is_new = self._has_since and self.selection.is_new(seq, start)
         for name, value in values.items():
             series = all_series[name]
             if series.dimension.kind == kind and name not in but:
-                is_new = self._has_since and self.selection.is_new(seq, start)
-                series.add(Point(seq, value, slot or None), is_new=is_new)
+                series.add(Point(seq, value, slot), is_new=is_new)
 
     def _series(self, group: str) -> dict[str, Series]:
         if group not in self._groups and len(self._groups) >= MOST_GROUPS:
@@ -216,12 +223,9 @@ class Collector:
         by = self.selection.group_by
         return "" if by is None else group_of(record, by)
 
-    def _slot(self, start: float | None) -> str | None:
-        """Give the slot of a start: empty without a season, None when it cannot be told."""
-        if self.selection.season is None:
-            return ""
-        if start is None:
-            return None
-        if self.selection.season == "day":
-            return f"hour {int(start // _HOUR % 24)}"
-        return f"weekday {int((start // _DAY + _THURSDAY) % 7)}"
+
+def _slot(season: Season, start: float) -> str:
+    """Give the slot of a start."""
+    if season == "day":
+        return f"hour {int(start // _HOUR % 24)}"
+    return f"weekday {int((start // _DAY + _THURSDAY) % 7)}"
