@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
-from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from bijotel.dialects.recorded import recorded_sources
@@ -60,11 +59,14 @@ class Dimension(NamedTuple):
 class _Reading:
     """One span while its numbers are read."""
 
+    __slots__ = ("_scores", "counted", "faults", "price", "record")
+
     def __init__(self, record: Span, counted: Counted, price: Price | None) -> None:
         self.record = record
         self.counted = counted
         self.price = price
         self.faults: list[str] = []
+        self._scores: list[float] | None = None
 
     def get(self, name: str) -> Any:
         """Give an attribute; the span's own outweighs the inherited one."""
@@ -81,10 +83,11 @@ class _Reading:
                 self.faults.append(f"{name} is {shown(value)}, expected a number from 0 on")
         return None
 
-    @cached_property
     def scores(self) -> list[float]:
-        """The similarity scores of the recorded sources; a distance is none."""
-        return list(_scores(recorded_sources(self.record)))
+        """Give the similarity scores of the recorded sources; a distance is none."""
+        if self._scores is None:
+            self._scores = list(_scores(recorded_sources(self.record)))
+        return self._scores
 
 
 def measure(
@@ -167,11 +170,11 @@ def _in_context_ratio(reading: _Reading) -> float | None:
 
 
 def _top_score(reading: _Reading) -> float | None:
-    return max(reading.scores, default=None)
+    return max(reading.scores(), default=None)
 
 
 def _mean_score(reading: _Reading) -> float | None:
-    scores = reading.scores
+    scores = reading.scores()
     return math.fsum(scores) / len(scores) if scores else None
 
 
@@ -218,11 +221,7 @@ DIMENSIONS: Final = {
 
 
 def _is_number(value: Any) -> bool:
-    return (
-        isinstance(value, (int, float))
-        and not isinstance(value, bool)
-        and -LARGEST <= value <= LARGEST
-    )
+    return type(value) in (int, float) and -LARGEST <= value <= LARGEST
 
 
 def _optional(value: float | Decimal | None) -> float | None:
