@@ -242,9 +242,11 @@ class Writer(Forkable, Generic[Item]):
         with self._turn:
             self._owner = threading.current_thread()
         with suppress(_TakenOverError):
-            self._work()
-            with self._at_work:
-                self._sealer.close()
+            try:
+                self._work()
+            finally:  # also when it was taken over: what it opened is nobody else's to close
+                with self._at_work:
+                    self._sealer.close()
             with self._turn:
                 self._keep_turn()
                 self._thread = None

@@ -302,6 +302,35 @@ def test_shutdown_with_the_store_down_keeps_what_is_left(
     assert [span.name for span in spans(db)] == ["chat m", "chat left"]
 
 
+def test_a_thread_that_was_taken_over_closes_the_store(
+    provider: TracerProvider, make: Make, db: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It hung in the store when the shutdown went on without it, and commits after all."""
+    store = SqliteStore(db)
+    processor = make(store=store)
+    chat(provider)
+    assert processor.force_flush()
+    append, hanging, go_on = store.append, threading.Event(), threading.Event()
+
+    def hang(*arguments: Any) -> Any:
+        hanging.set()
+        assert go_on.wait(10)
+        return append(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "append", hang)
+        chat(provider, "chat held")
+        assert hanging.wait(10)
+        thread = processor._writer._thread
+        assert thread is not None
+        assert processor._writer.stop(0.1) is False
+        go_on.set()
+        thread.join(10)
+    assert store._connection is None
+    assert processor.force_flush()
+    assert [span.name for span in spans(db)] == ["chat m", "chat held"]
+
+
 def test_spans_that_never_end_leave_nothing_behind(provider: TracerProvider, make: Make, db: Path):
     """What is remembered of a running span goes with it."""
     from bijotel import RAGSource, rag_provenance
