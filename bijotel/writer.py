@@ -229,8 +229,10 @@ class Writer(Forkable, Generic[Item]):
                 self._stopping = False
                 self._ledger.open()
                 # A daemon: an application's exit never waits for it; shutdown flushes instead.
-                self._thread = threading.Thread(target=self._run, name="bijotel", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="bijotel", daemon=True)
+                if self._thread is None:  # a signal's handler may have been here meanwhile
+                    self._thread = thread
+                    thread.start()
 
     # --- the thread's side -------------------------------------------------------------------
 

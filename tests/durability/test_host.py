@@ -10,6 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -135,6 +136,7 @@ def test_a_flush_in_a_worker_thread_leaves_the_loop_alone(
 
 NEVER_ENDED = """
 import sys
+import threading
 from opentelemetry.sdk.trace import TracerProvider
 from bijotel import RAGSource, install, rag_provenance
 provider = TracerProvider()
@@ -198,6 +200,27 @@ def test_a_signals_handler_may_end_spans(make: Make, db: Path):
     interruptions = len(in_handler) - sum(1 for _ in taken)
     assert interruptions > 5
     assert len(spans(db)) == 3000 + interruptions
+
+
+def test_a_signals_handler_starts_no_second_thread(make: Make, db: Path, monkeypatch):
+    """It comes just while the first span's end starts the thread, and starts it itself."""
+    processor = make()
+    first, within = ended(2)
+    ledger = processor._writer._ledger
+    started, open_ledger = [], ledger.open
+
+    def interrupted() -> None:
+        open_ledger()
+        monkeypatch.setattr(ledger, "open", open_ledger)
+        processor.on_end(within)
+
+    run = threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", lambda each: (started.append(each), run(each)))
+    monkeypatch.setattr(ledger, "open", interrupted)
+    processor.on_end(first)
+    assert started == [processor._writer._thread]
+    assert processor.force_flush()
+    assert len(spans(db)) == 2
 
 
 def test_new_spans_go_behind_the_spool_while_it_is_emptied(
