@@ -39,9 +39,9 @@ BUSY_SECONDS: Final = 0.25
 """How long one attempt waits for another writer before it is reported as busy. Short, because a
 fork has to wait for the running attempt; ``stores.retry`` adds the patience."""
 
-_LONG_LOG: Final = 4000
-_SHORT_LOG: Final = 1000
-"""Pages of the write-ahead log after which it is copied back, see ``_bound_log``."""
+_LONG_LOG: Final = 16 * 1024 * 1024
+_SHORT_LOG: Final = 4 * 1024 * 1024
+"""Bytes of the write-ahead log after which it is copied back, see ``_bound_log``."""
 _MANY: Final = 16
 """So many entries in one transaction are many."""
 
@@ -87,7 +87,7 @@ class SqliteStore:
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._files: tuple[int, ...] = ()
-        self._log_pages = 0
+        self._log_bytes = 0
         self._pid = os.getpid()
 
     def __repr__(self) -> str:
@@ -170,13 +170,16 @@ class SqliteStore:
         except BaseException:
             connection.close()
             raise
-        self._connection, self._log_pages = connection, 0
+        self._connection, self._log_bytes = connection, 0
         self._files = _identities(self._path)
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """Check whose file this is before anything is changed, then set it up."""
         check_ownership(connection, self.location)
+        # The body of a usual span fills two pages of 8 KiB; of SQLite's usual 4 KiB there are more
+        # to write and to read. A file that is there already keeps the size it was made with.
+        connection.execute("PRAGMA page_size = 8192")
         _set_wal(connection)
         # FULL: a commit is on the disk when it returns; NORMAL would lose the last ones with
         # the power, and a lost tail is what nobody could prove.
@@ -190,14 +193,15 @@ class SqliteStore:
     def _bound_log(self, connection: sqlite3.Connection, entries: int) -> None:
         """Choose how long the write-ahead log grows before it is copied back.
 
-        For a steady writer of many entries at once to about 16 MiB (at 4 KiB a page): fewer,
-        longer copies cost less. For one of few at once to 4 MiB: to write over the log costs
-        less than to make it longer, and it is written over sooner.
+        For a steady writer of many entries at once to about 16 MiB: fewer, longer copies cost
+        less. For one of few at once to 4 MiB: to write over the log costs less than to make it
+        longer, and it is written over sooner.
         """
-        pages = _LONG_LOG if entries >= _MANY else _SHORT_LOG
-        if pages != self._log_pages:
+        wanted = _LONG_LOG if entries >= _MANY else _SHORT_LOG
+        if wanted != self._log_bytes:
+            pages = wanted // connection.execute("PRAGMA page_size").fetchone()[0]
             connection.execute(f"PRAGMA wal_autocheckpoint = {pages}")
-            self._log_pages = pages
+            self._log_bytes = wanted
 
     def _begin(self, connection: sqlite3.Connection) -> None:
         # IMMEDIATE takes the write lock before the head is read; a deferred transaction would

@@ -20,7 +20,7 @@ from bijotel.stores.base import ENTRY_COLUMNS, HEAD_COLUMNS, AlreadySealedError,
 from bijotel.stores.sqlite import SqliteStore
 from bijotel.stores.sqlite_schema import APPLICATION_ID, SCHEMA_VERSION
 from bijotel.verify import verify_chain
-from tests.stores.chains import KEY, append, entries, sealing, span
+from tests.stores.chains import KEY, append, entries, names, sealing, span
 
 
 @pytest.fixture
@@ -91,12 +91,29 @@ def test_a_commit_is_on_the_disk(store: SqliteStore):
     connection = store._connect()
     assert pragma(connection, "journal_mode") == "wal"
     assert pragma(connection, "synchronous") == 2
-    assert pragma(connection, "wal_autocheckpoint") == 1000  # few entries at once
+    assert pragma(connection, "page_size") == 8192
+    assert pragma(connection, "wal_autocheckpoint") == 512  # few entries at once
     append(store, *range(2, 40))
-    assert pragma(connection, "wal_autocheckpoint") == 4000
+    assert pragma(connection, "wal_autocheckpoint") == 2048
     append(store, 40)
-    assert pragma(connection, "wal_autocheckpoint") == 1000
+    assert pragma(connection, "wal_autocheckpoint") == 512
     assert connection.isolation_level is None
+    store.release()
+
+
+def test_a_file_with_other_pages_is_kept_as_it_is(store: SqliteStore, path: Path):
+    """As one that a release with smaller pages made; its log is bounded to as many bytes."""
+    append(store, 1)
+    store.release()
+    connection = sqlite3.connect(path, isolation_level=None)
+    for change in ("journal_mode = DELETE", "page_size = 4096"):
+        connection.execute(f"PRAGMA {change}")
+    connection.execute("VACUUM")
+    connection.close()
+    append(store, *range(2, 40))
+    assert pragma(store._connect(), "page_size") == 4096
+    assert pragma(store._connect(), "wal_autocheckpoint") == 4096
+    assert names(store) == [f"chat {number}" for number in range(1, 40)]
     store.release()
 
 
