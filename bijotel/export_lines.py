@@ -13,6 +13,7 @@ import zlib
 from io import BufferedReader, RawIOBase
 from typing import Any, Final
 
+from bijotel.beginnings import beginning
 from bijotel.entry_line import MAX_LINE_BYTES
 from bijotel.errors import UnavailableError
 from bijotel.note import EvidenceError
@@ -55,26 +56,26 @@ class ExportLines:
     def damage(self) -> EvidenceError | None:
         """Read a compressed file to its end, and tell whether its compression is damaged."""
         try:
-            while self._is_packed and self._read(_CHUNK_BYTES):
+            while self._is_packed and self._read(_CHUNK_BYTES, whole_line=False):
                 pass
         except EvidenceError as error:
             return error
         return None
 
-    def _read(self, most_bytes: int) -> bytes:
+    def _read(self, most_bytes: int, *, whole_line: bool = True) -> bytes:
         try:
             if self._reader is None:
-                self._is_packed = self._source.peek(2)[:2] == _GZIP_MAGIC
-                packed = _Unpacked(self._source)
-                self._reader = (
-                    BufferedReader(packed, _UNPACKED_BYTES) if self._is_packed else self._source
-                )
-            return self._reader.readline(most_bytes)
+                octets, self._reader = beginning(self._source, len(_GZIP_MAGIC))
+                if octets == _GZIP_MAGIC:
+                    self._is_packed = True
+                    self._reader = BufferedReader(_Unpacked(self._reader), _UNPACKED_BYTES)
+            read = self._reader.readline if whole_line else self._reader.read
+            return read(most_bytes)
         except zlib.error as error:
             what = f"export: cannot be decompressed: {error}"
             raise EvidenceError(what, "malformed-export", "file") from None
         except OSError as error:
-            raise UnavailableError(f"export: cannot be read: {error.strerror}") from None
+            raise UnavailableError(f"export: cannot be read: {error.strerror or error}") from None
 
 
 class _Unpacked(RawIOBase):

@@ -18,6 +18,7 @@ PACKAGE = Path(bijotel.__file__).parent
 LAYERS = (
     {
         "_version",
+        "beginnings",
         "environment_variables",
         "errors",
         "exits",

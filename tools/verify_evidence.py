@@ -23,6 +23,7 @@ import json
 import re
 import struct
 import sys
+import tempfile
 import zlib
 from pathlib import Path
 
@@ -112,11 +113,9 @@ def read_checkpoint(octets, keys):
         need(value and len(value) > 4, bad, f"signature line {line[:60]!r}")
         signatures.setdefault((match[1], value[:4]), value[4:])  # the first one of a key counts
 
-    text += "\n"
-    need(text.count("\n") == 3 and text[0] not in "\n\ufeff", bad, "origin, size and root")
-    origin, number, encoded, _ = text.split("\n")
-    size = int(number) if re.fullmatch(r"0|[1-9][0-9]{0,18}", number) else 2**63
-    root = base64_exact(encoded) or b""
+    match = re.fullmatch(r"(?!\ufeff)(.+)\n(0|[1-9][0-9]{0,18})\n(.*)", text)
+    need(match, bad, "expected origin, size and root")
+    origin, size, root = match[1], int(match[2]), base64_exact(match[3]) or b""
     need(len(origin.encode()) <= 255 and size < 2**63 and len(root) == 32, bad, "text")
     # The origin names the key and the chain: NAME/CHAIN-ID. A key vouches for its own logs only.
     foreign = [key for key in keys if not re.fullmatch(re.escape(key[0]) + "/[0-9a-f]{32}", origin)]
@@ -124,7 +123,7 @@ def read_checkpoint(octets, keys):
     need(its_own, "checkpoint-origin", f"{origin!r} is another log")
     for key in keys:
         need(key[:2] in signatures, "checkpoint-signature", f"{key[0]} has not signed")
-        holds = signature_holds(key, text, origin, size, root, signatures[key[:2]])
+        holds = signature_holds(key, f"{text}\n", origin, size, root, signatures[key[:2]])
         need(holds, "checkpoint-signature", f"that of {key[0]} does not hold")
     need(not foreign, "checkpoint-origin", f"{origin!r} is another log")
     return origin, size, root
@@ -132,13 +131,13 @@ def read_checkpoint(octets, keys):
 
 def read_entry(line, chain_id):
     """An entry's line -> seq, prev_tag, tag, leaf in the Merkle tree, is its format known?"""
+    need(line.endswith(b"\n"), "malformed-export", "a line is too long, or without its newline")
     try:
         entry = json.loads(line)
         body = entry["body"].encode()
         times = {name: int(entry[name]) for name in TIMES}
         octets = {name: bytes.fromhex(entry[name]) for name in LENGTHS}
-        # Written again from what was understood, it must be the same line: no other member, no
-        # repeated one, no white space, no capital in a hash, no leading zero in a time.
+        # Written again from what was understood it must be the same line, to the last octet.
         again = {name: entry[name] for name in ("body", "epoch", "fmt", "kind", "name", "seq")}
         again |= {name: str(value) for name, value in times.items()}
         again |= {name: value.hex() for name, value in octets.items()}
@@ -214,21 +213,23 @@ def verify_proof(octets, keys):
     return 0, f"entry {seq} of {origin}: size {size}, root {root.hex()}"
 
 
-def unpacked(file):
+def unpacked(file, copy):
     """One gzip member, sound as a whole: what a damaged one still gives is no evidence."""
     member = zlib.decompressobj(wbits=31)
-    for octets in iter(lambda: file.read(4096), b""):
+    while not member.eof and (octets := file.read(4096)):
         member.decompress(octets)
-    need(member.eof and not member.unused_data, "malformed-export", "not one whole gzip member")
-    file.seek(0)
-    return gzip.GzipFile(fileobj=file)
+        copy.write(octets)
+    alone = member.eof and not member.unused_data and not file.read(1)
+    need(alone, "malformed-export", "not one whole gzip member with nothing behind it")
+    copy.seek(0)
+    return gzip.GzipFile(fileobj=copy, mode="rb")
 
 
 def verify_export(file, keys, partial):
     """A header with checkpoint, ranges and proof; then a line for each entry of the ranges."""
-    lines = iter(lambda: file.readline(MAX_LINE), b"")
-    line = next(lines, b"")
-    need(line, "truncated", "the file is empty")
+    lines = iter(lambda: file.readline(MAX_LINE + 1), b"")
+    line = next(lines, b"\n")
+    need(line != b"\n", "truncated", "the file is empty")
     try:
         header = json.loads(line)
         ranges = [tuple(pair) for pair in header["ranges"]]
@@ -279,11 +280,11 @@ def main():
     options = parser.parse_args()
     try:
         keys = [read_key(source) for source in options.pubkey]
-        with Path(options.file).open("rb") as file:
-            if file.peek(22).startswith(PROOF.encode()):
+        with Path(options.file).open("rb") as file, tempfile.TemporaryFile() as copy:
+            if file.peek(9).startswith(b"c2sp.org/"):
                 status, shown = verify_proof(file.read(2 * MAX_LINE), keys)
             else:
-                lines = unpacked(file) if file.peek(2)[:2] == b"\x1f\x8b" else file
+                lines = unpacked(file, copy) if file.peek(2)[:2] == b"\x1f\x8b" else file
                 status, shown = verify_export(lines, keys, options.partial)
     except (EvidenceError, zlib.error) as error:
         print(f"FALSE  {'malformed-export: ' * isinstance(error, zlib.error)}{error}")

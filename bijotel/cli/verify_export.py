@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from bijotel.beginnings import beginning
 from bijotel.cli.evidence import read_note
 from bijotel.cli.options import json_option, key_option, ring_or_none
 from bijotel.cli.session import COULD_NOT_CHECK, Session
@@ -63,8 +64,9 @@ def verify_export_command(
     """
     session.verdict = COULD_NOT_CHECK
     ring = ring_or_none(keys)
-    with _open(file) as source:
-        if legacy.is_legacy_export(source.peek(1024)[:1024]):
+    with _open(file) as opened:
+        octets, source = _begin(file, opened)
+        if legacy.is_legacy_export(octets):
             report = _verify_legacy(source, ring, pubkeys)
         else:
             if not pubkeys:
@@ -93,6 +95,13 @@ def _open(file: Path) -> BufferedReader:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UnavailableError(f"{file}: cannot be read: {reason}") from None
+
+
+def _begin(file: Path, opened: BufferedReader) -> tuple[bytes, BufferedReader]:
+    try:
+        return beginning(opened, 1024)
+    except OSError as error:
+        raise UnavailableError(f"{file}: cannot be read: {error.strerror}") from None
 
 
 def _verify_legacy(

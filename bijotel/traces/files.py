@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, BinaryIO
 
+from bijotel.beginnings import beginning
 from bijotel.errors import UnavailableError
 from bijotel.traces.objects import MAX_OBJECT_BYTES
 
@@ -37,7 +38,7 @@ def opened(path: Path) -> Iterator[io.BufferedReader]:
     try:
         with path.open("rb") as raw:
             stream = _unpacked(path, raw)
-            head = stream.peek(len(_SQLITE))
+            head, stream = beginning(stream, len(_SQLITE))
             if not head:
                 raise UnavailableError(f"{path}: the file is empty")
             if head.startswith(_SQLITE):
@@ -76,7 +77,7 @@ def messages(
 
 
 def _unpacked(path: Path, raw: io.BufferedReader) -> io.BufferedReader:
-    head = raw.peek(4)
+    head, raw = beginning(raw, 4)
     if head.startswith(_GZIP):
         return io.BufferedReader(gzip.GzipFile(fileobj=raw), 1 << 20)
     if head.startswith(_ZSTD):

@@ -217,6 +217,29 @@ def test_the_verifier_that_stands_alone_agrees(
     assert "entry 3 of bijotel/" in done.stdout
 
 
+@pytest.mark.parametrize("name", ["evidence.jsonl", "evidence.jsonl.gz"])
+def test_an_export_from_a_pipe(bijotel, db, checkpoint, pair, tmp_path, *, name):
+    """Both verifiers read what cannot be read twice."""
+    out = tmp_path / name
+    assert bijotel("export", "--db", db, "--checkpoint", checkpoint, "-o", out).code == 0
+    for verifier in (
+        (sys.executable, "-m", "bijotel", "verify-export"),
+        (sys.executable, "-I", ROOT / "tools" / "verify_evidence.py"),
+    ):
+        command = [*verifier, "/dev/stdin", "--pubkey", pair.public]
+        done = subprocess.run(
+            command, input=out.read_bytes(), capture_output=True, check=False, cwd=ROOT
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_an_export_that_cannot_be_read(bijotel, pair):
+    """The file is named, and nothing is said of what it might hold."""
+    result = bijotel("verify-export", "/proc/self/mem", "--pubkey", pair.public)
+    assert result.code == 3
+    assert result.err == "error: /proc/self/mem: cannot be read: Input/output error\n"
+
+
 # --- OTLP ------------------------------------------------------------------------------------
 
 

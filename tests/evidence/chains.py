@@ -107,7 +107,7 @@ def tool_verdict(octets, keys, *, partial=False):
             status, _ = TOOL.verify_proof(octets, tool_keys)
         else:
             file = io.BytesIO(octets)
-            lines = TOOL.unpacked(file) if octets.startswith(b"\x1f\x8b") else file
+            lines = TOOL.unpacked(file, io.BytesIO()) if octets.startswith(b"\x1f\x8b") else file
             status, _ = TOOL.verify_export(lines, tool_keys, partial)
     except zlib.error:
         return 1, "malformed-export"

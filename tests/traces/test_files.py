@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import sys
+import threading
+import time
 
 import pytest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, LogsData, ResourceLogs, ScopeLogs
@@ -52,6 +55,26 @@ def metrics_message() -> bytes:
     return MetricsData(
         resource_metrics=[ResourceMetrics(scope_metrics=[scope])]
     ).SerializeToString()
+
+
+def test_a_pipe_that_is_slow_to_begin(tmp_path, make):
+    """What a file is shows in its first bytes, also where they come one by one."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    packed = gzip.compress(make.line(make.span()).encode())
+
+    def write() -> None:
+        with path.open("wb", buffering=0) as pipe:
+            for place in range(4):
+                pipe.write(packed[place : place + 1])
+                time.sleep(0.02)
+            pipe.write(packed[4:])
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    (trace,) = read_traces([path])
+    writer.join()
+    assert [span.span_id for span in trace.spans] == ["b7ad6b7169203331"]
 
 
 def test_gzip(make, read):

@@ -17,7 +17,7 @@ async function verifyExport(file, keys, options, result) {
 
 /** Read a compressed file to its end, whatever is in it. */
 async function readOn(file, chunks) {
-  while ((await isCompressed(file)) && !(await chunks.next()).done);
+  if (await isCompressed(file)) while (!(await chunks.next()).done);
 }
 
 async function verifyLines(lines, keys, options, result) {

@@ -4,6 +4,7 @@
 // fault asks for the damage of the whole file, and what was read before it does not count.
 
 const MAX_LINE_BYTES = 64 * 1024 * 1024;
+const PIECE_BYTES = 4096;
 
 const malformedExport = (where, message) => new EvidenceError("malformed-export", where, `export: ${message}`);
 
@@ -23,6 +24,7 @@ async function* linesOf(chunks) {
     if (done) break;
     let start = 0;
     for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, start)) {
+      if (waiting + end - start > MAX_LINE_BYTES) throw malformedExport("line", "a line over the limit");
       yield rest.length ? concat([...rest, chunk.subarray(start, end)]) : chunk.subarray(start, end);
       [rest, waiting, start] = [[], 0, end + 1];
     }
@@ -33,12 +35,21 @@ async function* linesOf(chunks) {
   if (waiting) throw malformedExport("line", "a line without a final newline");
 }
 
+/** A browser unpacks a chunk whole, to a thousand times its size: give it small ones. */
+const inPieces = () =>
+  new TransformStream({
+    transform(chunk, pieces) {
+      for (let start = 0; start < chunk.length; start += PIECE_BYTES)
+        pieces.enqueue(chunk.subarray(start, start + PIECE_BYTES));
+    },
+  });
+
 async function* chunksOf(file, progress) {
   let stream = file.stream();
   if (await isCompressed(file)) {
     if (!globalThis.DecompressionStream)
       throw new UnavailableError("This browser cannot decompress gzip: decompress the file first.");
-    stream = stream.pipeThrough(new DecompressionStream("gzip"));
+    stream = stream.pipeThrough(inPieces()).pipeThrough(new DecompressionStream("gzip"));
   }
   const reader = stream.getReader();
   let octets = 0;
