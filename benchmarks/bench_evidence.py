@@ -29,7 +29,7 @@ from unittest import mock
 
 import orjson
 
-from benchmarks.chains import KEY, SEALED_AT, build_chain, endless_drafts, sealing
+from benchmarks.chains import KEY, SEALED_AT, build_chain, endless_drafts, extend_with
 from benchmarks.table import Row, median_seconds, print_rows
 from bijotel import seal
 from bijotel.checkpoint import parse_checkpoint
@@ -92,10 +92,10 @@ def _append_row(folder: Path, name: str, batch: int, rounds: int) -> Row:
             taken = list(islice(drafts, batch))
             started = time.perf_counter()
             if store is stores[0]:
-                store.append("default", sealing(taken))
+                store.append("default", extend_with(taken))
             else:
                 with _without_tree():
-                    store.append("default", sealing(taken))
+                    store.append("default", extend_with(taken))
             spent.append(time.perf_counter() - started)
     for store in stores:
         store.release()
@@ -116,7 +116,7 @@ def _append_row(folder: Path, name: str, batch: int, rounds: int) -> Row:
 def _build_long(path: Path, entries: int) -> SqliteStore:
     """Seal a chain of small bodies; the indexes are made at the end, which is much faster."""
     store = SqliteStore(path)
-    head = store.append("default", sealing([]))
+    head = store.append("default", extend_with([]))
     store.release()
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA synchronous = OFF")

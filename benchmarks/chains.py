@@ -30,7 +30,7 @@ def endless_drafts() -> Iterator[Draft]:
         )
 
 
-def sealing(waiting: list[Draft]) -> Callable[[ChainHead | None], Batch]:
+def extend_with(waiting: list[Draft]) -> Callable[[ChainHead | None], Batch]:
     """What a store's append asks: the entries behind a head, or those of a new chain."""
 
     def make(head: ChainHead | None) -> Batch:
@@ -46,6 +46,6 @@ def build_chain(path: Path, count: int) -> Path:
     store, waiting = SqliteStore(path), endless_drafts()
     for first in range(0, count, 1000):
         batch = min(1000, count - first) - (first == 0)  # the first entry is the chain's own
-        store.append("default", sealing(list(islice(waiting, batch))))
+        store.append("default", extend_with(list(islice(waiting, batch))))
     store.release()
     return path

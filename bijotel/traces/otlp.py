@@ -162,14 +162,14 @@ def _scope(raw: dict[str, Any]) -> Scope:
     )
 
 
-def _camel(raw: dict[str, Any]) -> dict[str, Any]:
+def _in_camel_case(raw: dict[str, Any]) -> dict[str, Any]:
     """Rename the snake-case keys of one object."""
     return {camel(key): item for key, item in raw.items()}
 
 
 def _span(raw: dict[str, Any], resource: Resource, scope: Scope) -> SpanRecord:
     if "trace_id" in raw:
-        raw = _camel(raw)
+        raw = _in_camel_case(raw)
     get = raw.get
     return SpanRecord(
         name=text(get("name")),
@@ -214,7 +214,7 @@ def _status(raw: Any) -> Status:
 
 def _event(raw: dict[str, Any]) -> Event:
     if "time_unix_nano" in raw:
-        raw = _camel(raw)
+        raw = _in_camel_case(raw)
     return Event(
         text(raw.get("name")),
         integer(raw.get("timeUnixNano")),
@@ -225,7 +225,7 @@ def _event(raw: dict[str, Any]) -> Event:
 
 def _link(raw: dict[str, Any]) -> Link:
     if "trace_id" in raw:
-        raw = _camel(raw)
+        raw = _in_camel_case(raw)
     return Link(
         _trace_id(raw),
         ids.span_id(raw.get("spanId")),
@@ -238,7 +238,7 @@ def _link(raw: dict[str, Any]) -> Link:
 
 def _log(raw: dict[str, Any]) -> LogRecord:
     if "trace_id" in raw:
-        raw = _camel(raw)
+        raw = _in_camel_case(raw)
     found = attributes(raw.get("attributes"))
     name = raw.get("eventName") or found.get("event.name")
     when = integer(raw.get("timeUnixNano")) or integer(raw.get("observedTimeUnixNano"))
