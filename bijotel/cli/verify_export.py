@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
@@ -64,8 +65,7 @@ def verify_export_command(
     """
     session.verdict = COULD_NOT_CHECK
     ring = ring_or_none(keys)
-    with _open(file) as opened:
-        octets, source = _begin(file, opened)
+    with _opened(file) as (octets, source):
         if legacy.is_legacy_export(octets):
             report = _verify_legacy(source, ring, pubkeys)
         else:
@@ -89,19 +89,16 @@ def verify_export_command(
     print_report(session.output, report, f"export {escape(str(file))}")
 
 
-def _open(file: Path) -> BufferedReader:
-    try:
-        return file.open("rb")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UnavailableError(f"{file}: cannot be read: {reason}") from None
-
-
-def _begin(file: Path, opened: BufferedReader) -> tuple[bytes, BufferedReader]:
-    try:
-        return beginning(opened, 1024)
-    except OSError as error:
-        raise UnavailableError(f"{file}: cannot be read: {error.strerror}") from None
+@contextmanager
+def _opened(file: Path) -> Iterator[tuple[bytes, BufferedReader]]:
+    """Open a file; give how it begins, and the whole of it."""
+    with ExitStack() as stack:
+        try:
+            begun = beginning(stack.enter_context(file.open("rb")), 1024)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise UnavailableError(f"{file}: cannot be read: {reason}") from None
+        yield begun
 
 
 def _verify_legacy(
