@@ -8,16 +8,15 @@ from types import MappingProxyType
 
 import orjson
 import pytest
+from google.protobuf import json_format
 from hypothesis import given
 from hypothesis import strategies as st
+from opentelemetry.proto.trace.v1 import trace_pb2
 
 from bijotel import canonical
 from bijotel.model import Dropped, Event, Link, Resource, Scope, SpanRecord, Status
 from bijotel.traces import otlp
 from bijotel.traces.otlp_write import otlp_line
-
-json_format = pytest.importorskip("google.protobuf.json_format")
-trace_pb2 = pytest.importorskip("opentelemetry.proto.trace.v1.trace_pb2")
 
 RECORD = SpanRecord(
     "chat é",
